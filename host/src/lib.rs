@@ -3,4 +3,6 @@
 //! ARCHITECTURE.md says how the modules hang together. Arrows point one way:
 //! `cli → host → {webhook, server} → run → {bot, store, network} → wire`.
 
+pub mod clock;
+pub mod store;
 pub mod wire;
