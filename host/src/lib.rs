@@ -5,6 +5,9 @@
 
 pub mod bot;
 pub mod clock;
+pub mod config;
+pub mod network;
 pub mod store;
+pub mod telemetry;
 mod text;
 pub mod wire;
