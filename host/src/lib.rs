@@ -7,6 +7,7 @@ pub mod bot;
 pub mod clock;
 pub mod config;
 pub mod network;
+pub mod sim;
 pub mod store;
 pub mod telemetry;
 mod text;
