@@ -1,0 +1,144 @@
+//! The HTTP server: HTTP/1.1 and HTTP/2 with prior knowledge on one port, with bounds on what a client can hold.
+
+mod io;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tower::ServiceExt;
+
+use self::io::WatchedIo;
+use crate::webhook::FlushWatch;
+
+/// Bounds of the server.
+#[derive(Debug, Clone, Copy)]
+pub struct ServerOptions {
+    /// Connections at once; more wait in the system's backlog.
+    pub max_connections: usize,
+    /// How long a new connection may take until its first request's headers are there.
+    pub header_timeout: Duration,
+}
+
+/// How long an idle connection is kept. Longer than the 90 s after which the server's own client drops one, so that
+/// it never sends on a connection that is being closed here: it would not send again.
+const IDLE: Duration = Duration::from_secs(120);
+/// Requests at once on one HTTP/2 connection.
+const MAX_STREAMS: u32 = 1_024;
+/// Bytes of a request's headers.
+const MAX_HEADER_BYTES: usize = 32 * 1024;
+/// Headers of a request, on HTTP/1.1.
+const MAX_HEADERS: usize = 100;
+/// How often a silent HTTP/2 client is asked for a sign of life, and how long it may take.
+const H2_PING: Duration = Duration::from_secs(30);
+/// The pause after the system refused a connection (no file descriptors, say).
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Serves until `stop` says so; then takes no more connections, and returns when the open ones are done.
+pub async fn serve(listener: TcpListener, router: Router, options: ServerOptions, mut stop: watch::Receiver<bool>) {
+    let places = Arc::new(Semaphore::new(options.max_connections));
+    loop {
+        let accepted = tokio::select! {
+            () = told(&mut stop) => break,
+            accepted = accept(&listener, &places) => accepted,
+        };
+        let Some((stream, place)) = accepted else { continue };
+        let (router, stop) = (router.clone(), stop.clone());
+        tokio::spawn(async move {
+            connection(stream, router, options, stop).await;
+            drop(place);
+        });
+    }
+    drop(listener);
+    let all = u32::try_from(options.max_connections).unwrap_or(u32::MAX);
+    let _ = places.acquire_many(all).await;
+}
+
+/// Waits for the word to stop.
+async fn told(stop: &mut watch::Receiver<bool>) {
+    // An error means that nobody is left to say it; then it is as if it were said.
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
+async fn accept(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+    let place = places.clone().acquire_owned().await.ok()?;
+    match listener.accept().await {
+        Ok((stream, _)) => Some((stream, place)),
+        Err(error) => {
+            tracing::warn!(%error, "a connection could not be taken");
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            None
+        }
+    }
+}
+
+async fn connection(stream: TcpStream, router: Router, options: ServerOptions, mut stop: watch::Receiver<bool>) {
+    // Events are small and must not wait for more.
+    let _ = stream.set_nodelay(true);
+    let flush = FlushWatch::default();
+    let seen = Arc::new(AtomicBool::new(false));
+    let service = {
+        let (flush, seen) = (flush.clone(), seen.clone());
+        service_fn(move |mut request: hyper::Request<Incoming>| {
+            seen.store(true, Ordering::Release);
+            request.extensions_mut().insert(flush.clone());
+            let router = router.clone();
+            async move {
+                let response = router.oneshot(request.map(Body::new)).await;
+                response.map_err(|e: Infallible| e)
+            }
+        })
+    };
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(IDLE)
+        .max_headers(MAX_HEADERS)
+        .max_buf_size(MAX_HEADER_BYTES.max(8192))
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(MAX_STREAMS)
+        .max_header_list_size(MAX_HEADER_BYTES as u32)
+        .keep_alive_interval(H2_PING)
+        .keep_alive_timeout(H2_PING);
+    let served = builder.serve_connection(TokioIo::new(WatchedIo::new(stream, flush)), service);
+    tokio::pin!(served);
+    let first = tokio::time::sleep(options.header_timeout);
+    tokio::pin!(first);
+    let mut waiting_for_first = true;
+    loop {
+        tokio::select! {
+            result = served.as_mut() => {
+                if let Err(error) = result {
+                    tracing::debug!(%error, "a connection ended early");
+                }
+                return;
+            }
+            () = first.as_mut(), if waiting_for_first => {
+                if !seen.load(Ordering::Acquire) {
+                    tracing::debug!("a connection brought no request in time");
+                    return;
+                }
+                waiting_for_first = false;
+            }
+            () = told(&mut stop) => {
+                served.as_mut().graceful_shutdown();
+                let _ = served.as_mut().await;
+                return;
+            }
+        }
+    }
+}
