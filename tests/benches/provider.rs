@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use avernest_tests::bench::{Client, bare, percentile, settings};
+use avernest_tests::bench::{CallTime, Calls, Client, bare, percentile, settings};
 use avernest_tests::process::{Provider, bots_dir};
 
 const CONNECTIONS: usize = 64;
@@ -27,8 +27,23 @@ async fn main() {
 async fn call_cost(bots: &Path) {
     println!("\nA fresh instance and one call, no network (p50, p99 of 2,000)");
     for name in ["echo", "probe"] {
-        let times = avernest_tests::bench::calls(&bots.join(format!("{name}.wasm")), 2_000).await;
-        println!("  {name:<8} {:>8.1} µs {:>8.1} µs", percentile(&times, 50.0) * 1e6, percentile(&times, 99.0) * 1e6);
+        let calls = Calls::of(&bots.join(format!("{name}.wasm"))).await;
+        let mut times = Vec::new();
+        for _ in 0..2_000 {
+            times.push(calls.one().await);
+        }
+        let show = |what: &str, part: fn(&CallTime) -> f64| {
+            let part: Vec<f64> = times.iter().map(part).collect();
+            println!(
+                "  {name:<8} {what:<34} {:>8.1} µs {:>8.1} µs",
+                percentile(&part, 50.0) * 1e6,
+                percentile(&part, 99.0) * 1e6
+            );
+        };
+        show("instance", |time| time.instance);
+        show("store, instance, call, giving back", |time| time.guest);
+        show("with the way to its thread and back", |time| time.whole);
+        println!("  {name:<8} {:<34} {:>8.1} µs", "a call, 16 at once", calls.together(16, 500).await * 1e6);
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use avernest::bot::{
     BotLog, Call, CancelToken, Compiler, Conversation, ConversationFuture, EventSink, Export, Limits, LogLine,
-    MemoryLedger, PastMessage, RequestInfo, Runtime, RuntimeOptions,
+    MemoryLedger, PastMessage, Prepared, RequestInfo, Runtime, RuntimeOptions,
 };
 use avernest::wire::Event;
 use avernest::wire::message::RawMessage;
@@ -157,22 +157,46 @@ fn send(id: &str, session: &str, bot: &str, text: &str) -> Value {
     })
 }
 
-/// Times of calls of a component in this process, in seconds: a fresh instance and one `send` each.
-///
-/// # Panics
-/// If the component does not load or answer.
-pub async fn calls(file: &Path, count: usize) -> Vec<f64> {
-    let ledger = Arc::new(MemoryLedger::default());
-    let options = RuntimeOptions::new(Compiler::Child(binary()), None, ledger);
-    let runtime = Runtime::new(options, &tokio::runtime::Handle::current()).unwrap();
-    let bot = runtime.prepare(std::fs::read(file).unwrap()).await.unwrap();
-    let mut times = Vec::with_capacity(count);
-    for n in 0..count {
+/// What one call took, in seconds.
+#[derive(Debug, Clone, Copy)]
+pub struct CallTime {
+    /// From the request for it to its end being known, the way to the guest thread and back included.
+    pub whole: f64,
+    /// On the guest thread: store, instance, call, and giving all of it back.
+    pub guest: f64,
+    /// Of that, the instance.
+    pub instance: f64,
+}
+
+/// Calls of one component in this process.
+pub struct Calls {
+    runtime: Runtime,
+    bot: Arc<Prepared>,
+}
+
+impl Calls {
+    /// Loads a component.
+    ///
+    /// # Panics
+    /// If it does not load.
+    pub async fn of(file: &Path) -> Self {
+        let ledger = Arc::new(MemoryLedger::default());
+        let options = RuntimeOptions::new(Compiler::Child(binary()), None, ledger);
+        let runtime = Runtime::new(options, &tokio::runtime::Handle::current()).unwrap();
+        let bot = runtime.prepare(std::fs::read(file).unwrap()).await.unwrap();
+        Self { runtime, bot }
+    }
+
+    /// One call: a fresh instance and one `send`.
+    ///
+    /// # Panics
+    /// If the bot does not answer.
+    pub async fn one(&self) -> CallTime {
         let raw = RawMessage::reply("echo hello", None, 0);
         let call = Call {
             export: Export::Send,
             request: RequestInfo {
-                id: n.to_string(),
+                id: "r".into(),
                 session: "s".into(),
                 group: "g".into(),
                 tags: Vec::new(),
@@ -185,11 +209,23 @@ pub async fn calls(file: &Path, count: usize) -> Vec<f64> {
             cancel: CancelToken::default(),
         };
         let at = Instant::now();
-        let end = runtime.call(&bot, &Limits::default(), Arc::new(Nothing), call).await;
-        times.push(at.elapsed().as_secs_f64());
+        let end = self.runtime.call(&self.bot, &Limits::default(), Arc::new(Nothing), call).await;
+        let whole = at.elapsed().as_secs_f64();
         assert!(end.result.is_ok(), "{:?}", end.result);
+        CallTime { whole, guest: end.report.wall.as_secs_f64(), instance: end.report.instantiate.as_secs_f64() }
     }
-    times
+
+    /// Seconds of wall time a call, with `at_once` of them under way all the time.
+    pub async fn together(&self, at_once: usize, each: usize) -> f64 {
+        let began = Instant::now();
+        let many = (0..at_once).map(async |_| {
+            for _ in 0..each {
+                self.one().await;
+            }
+        });
+        futures_util::future::join_all(many).await;
+        began.elapsed().as_secs_f64() / (at_once * each) as f64
+    }
 }
 
 /// No session, nobody who listens, no log.

@@ -1,6 +1,10 @@
 //! A client without manners, for requests that the simulated BCS would never make.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::world::{PROVIDER, TOKEN};
 
@@ -92,6 +96,20 @@ impl Raw {
         self
     }
 
+    /// The same as the bytes of an HTTP/1.1 request.
+    #[must_use]
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut out = format!("{} {} HTTP/1.1\r\nhost: test\r\n", self.method, self.path).into_bytes();
+        for (name, value) in &self.headers {
+            if let Some(value) = value {
+                out.extend_from_slice(&[name.as_bytes(), b": ", value, b"\r\n"].concat());
+            }
+        }
+        out.extend_from_slice(format!("content-length: {}\r\n\r\n", self.body.len()).as_bytes());
+        out.extend_from_slice(&self.body);
+        out
+    }
+
     /// Sends it.
     ///
     /// # Panics
@@ -110,4 +128,27 @@ impl Raw {
         let json = serde_json::from_slice(&response.bytes().await.unwrap()).unwrap_or(Value::Null);
         Answer { status, headers, json }
     }
+}
+
+/// Sends bytes, closes the sending side, and gives what comes back until the provider closes too.
+///
+/// # Panics
+/// If the provider does not close within 20 s.
+pub async fn exchange(base: &str, bytes: &[u8]) -> Answer {
+    let address = base.trim_start_matches("http://");
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(bytes).await.unwrap();
+    stream.shutdown().await.unwrap();
+    let mut all = Vec::new();
+    let read = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut all)).await;
+    read.expect("the provider closes").unwrap();
+    let text = String::from_utf8(all).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+    let mut lines = head.lines();
+    let status = lines.next().and_then(|line| line.get(9..12)).and_then(|status| status.parse().ok()).unwrap_or(0);
+    let headers = lines
+        .filter_map(|line| line.split_once(": "))
+        .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
+        .collect();
+    Answer { status, headers, json: serde_json::from_str(body).unwrap_or(Value::Null) }
 }

@@ -10,8 +10,8 @@ use tokio::time::Instant;
 /// The runs whose callbacks are held back.
 #[derive(Debug)]
 pub(super) struct Holds {
-    /// How many holds a run has, and when they end by themselves: counted from the first, so that repeats of a
-    /// request cannot hold its callback for ever.
+    /// How many acknowledgements of a run are not on the wire, and when its holds end by themselves: counted from the
+    /// first, so that repeats of a request cannot hold its callback for ever.
     runs: Mutex<HashMap<String, (usize, Instant)>>,
     longest: Duration,
     /// Told when a run is released.
@@ -24,8 +24,14 @@ impl Holds {
     }
 
     pub(super) fn hold(self: &Arc<Self>, run_id: &str) -> AckHold {
-        let until = Instant::now() + self.longest;
-        self.lock().entry(run_id.to_owned()).or_insert((0, until)).0 += 1;
+        let now = Instant::now();
+        let mut runs = self.lock();
+        let held = runs.entry(run_id.to_owned()).or_insert((0, now + self.longest));
+        if held.1 <= now {
+            *held = (0, now + self.longest);
+        }
+        held.0 += 1;
+        drop(runs);
         AckHold { holds: self.clone(), run_id: run_id.to_owned() }
     }
 
@@ -37,7 +43,9 @@ impl Holds {
     /// When the next hold ends by itself.
     pub(super) fn next_end(&self) -> Option<Instant> {
         let now = Instant::now();
-        self.lock().values().map(|(_, until)| *until).filter(|until| now < *until).min()
+        let mut runs = self.lock();
+        runs.retain(|_, (_, until)| now < *until);
+        runs.values().map(|(_, until)| *until).min()
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, (usize, Instant)>> {
@@ -45,22 +53,34 @@ impl Holds {
     }
 }
 
-/// Holds one run's callback back while it lives: drop it when the acknowledgement is on the wire.
+/// Holds one run's callback back until [`AckHold::sent`] says that the acknowledgement is on the wire.
+///
+/// Dropped without that (the client went away before its answer), it holds on for its time: an acknowledgement that
+/// was never sent is one that the server will ask for again, and a callback in between would be refused.
 #[derive(Debug)]
+#[must_use = "the callback waits until `sent` is called"]
 pub struct AckHold {
     holds: Arc<Holds>,
     run_id: String,
 }
 
-impl Drop for AckHold {
-    fn drop(&mut self) {
+impl AckHold {
+    /// The acknowledgement is on the wire: the callback may follow.
+    pub fn sent(self) {
+        let held = self.holds.lock().remove(&self.run_id);
+        if held.is_some() {
+            self.holds.released.notify_one();
+        }
+    }
+
+    /// There will be no acknowledgement: the request was refused. Others of the same run may still be under way.
+    pub fn withdraw(self) {
         let mut runs = self.holds.lock();
-        if let Some((count, _)) = runs.get_mut(&self.run_id) {
-            *count -= 1;
-            if *count == 0 {
-                runs.remove(&self.run_id);
-                self.holds.released.notify_one();
-            }
+        let Some((count, _)) = runs.get_mut(&self.run_id) else { return };
+        *count = count.saturating_sub(1);
+        if *count == 0 {
+            runs.remove(&self.run_id);
+            self.holds.released.notify_one();
         }
     }
 }

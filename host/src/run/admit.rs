@@ -19,7 +19,7 @@ pub struct AdmittedRun {
     pub record: Box<RunRecord>,
     /// Whether the same request was admitted before.
     pub repeat: bool,
-    /// Keeps the run's callback back until the acknowledgement is on the wire; dropped after it.
+    /// Keeps the run's callback back until the acknowledgement is on the wire.
     pub hold: Option<AckHold>,
 }
 
@@ -134,15 +134,20 @@ impl Inner {
         let _turn = self.sessions.gate(&admission.key).await;
         // Before the run can end: its callback must wait for the acknowledgement.
         let hold = (admission.channel != Channel::Sse).then(|| self.outbox.hold(&admission.id));
-        match self.store.admit(admission).await.map_err(|e| store_refusal(&e))? {
-            Admitted::New(record) => {
+        let refusal = match self.store.admit(admission).await {
+            Ok(Admitted::New(record)) => {
                 self.take_up(&record);
-                Ok(AdmittedRun { record, repeat: false, hold })
+                return Ok(AdmittedRun { record, repeat: false, hold });
             }
-            Admitted::Repeat(record) => Ok(AdmittedRun { record, repeat: true, hold }),
-            Admitted::Conflict(why) => Err(ApiError::new(ErrorCode::Conflict, why)),
-            Admitted::Busy(why) => Err(ApiError::new(ErrorCode::RateLimited, why).retry_after_ms(2_000)),
+            Ok(Admitted::Repeat(record)) => return Ok(AdmittedRun { record, repeat: true, hold }),
+            Ok(Admitted::Conflict(why)) => ApiError::new(ErrorCode::Conflict, why),
+            Ok(Admitted::Busy(why)) => ApiError::new(ErrorCode::RateLimited, why).retry_after_ms(2_000),
+            Err(error) => store_refusal(&error),
+        };
+        if let Some(hold) = hold {
+            hold.withdraw();
         }
+        Err(refusal)
     }
 
     async fn inject(self: Arc<Self>, injection: Injection) -> Result<(), ApiError> {

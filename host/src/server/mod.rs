@@ -1,6 +1,7 @@
 //! The HTTP server: HTTP/1.1 and HTTP/2 with prior knowledge on one port, with bounds on what a client can hold.
 
 mod io;
+mod own;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -18,7 +19,8 @@ use tokio::sync::{Semaphore, watch};
 use tower::ServiceExt;
 
 use self::io::WatchedIo;
-use crate::webhook::FlushWatch;
+use crate::webhook::{Answering, FlushWatch, refusal};
+use crate::wire::ApiError;
 
 /// Bounds of the server.
 #[derive(Debug, Clone, Copy)]
@@ -34,10 +36,13 @@ pub struct ServerOptions {
 const IDLE: Duration = Duration::from_secs(120);
 /// Requests at once on one HTTP/2 connection.
 const MAX_STREAMS: u32 = 1_024;
-/// Bytes of a request's headers.
+/// Bytes of a request's headers, names and values.
 const MAX_HEADER_BYTES: usize = 32 * 1024;
-/// Headers of a request, on HTTP/1.1.
+/// Headers of a request.
 const MAX_HEADERS: usize = 100;
+/// What the HTTP/2 library may take of headers: it refuses more with a bare status, so what is a little over the
+/// limit comes through and is refused here.
+const MAX_HEADER_BYTES_H2: u32 = 4 * MAX_HEADER_BYTES as u32;
 /// How often a silent HTTP/2 client is asked for a sign of life, and how long it may take.
 const H2_PING: Duration = Duration::from_secs(30);
 /// The pause after the system refused a connection (no file descriptors, say).
@@ -84,18 +89,28 @@ async fn accept(
     }
 }
 
+/// The same bounds for both versions of HTTP.
+fn too_many_headers(headers: &http::HeaderMap) -> Option<ApiError> {
+    let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    (bytes > MAX_HEADER_BYTES || headers.len() > MAX_HEADERS).then(|| own::headers_too_large())
+}
+
 async fn connection(stream: TcpStream, router: Router, options: ServerOptions, mut stop: watch::Receiver<bool>) {
     // Events are small and must not wait for more.
     let _ = stream.set_nodelay(true);
-    let flush = FlushWatch::default();
+    let (flush, answering) = (FlushWatch::default(), Answering::default());
     let seen = Arc::new(AtomicBool::new(false));
     let service = {
-        let (flush, seen) = (flush.clone(), seen.clone());
+        let (flush, answering, seen) = (flush.clone(), answering.clone(), seen.clone());
         service_fn(move |mut request: hyper::Request<Incoming>| {
             seen.store(true, Ordering::Release);
             request.extensions_mut().insert(flush.clone());
+            request.extensions_mut().insert(answering.clone());
             let router = router.clone();
             async move {
+                if let Some(error) = too_many_headers(request.headers()) {
+                    return Ok(refusal(&error, None));
+                }
                 let response = router.oneshot(request.map(Body::new)).await;
                 response.map_err(|e: Infallible| e)
             }
@@ -111,10 +126,10 @@ async fn connection(stream: TcpStream, router: Router, options: ServerOptions, m
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(MAX_STREAMS)
-        .max_header_list_size(MAX_HEADER_BYTES as u32)
+        .max_header_list_size(MAX_HEADER_BYTES_H2)
         .keep_alive_interval(H2_PING)
         .keep_alive_timeout(H2_PING);
-    let served = builder.serve_connection(TokioIo::new(WatchedIo::new(stream, flush)), service);
+    let served = builder.serve_connection(TokioIo::new(WatchedIo::new(stream, flush, answering)), service);
     tokio::pin!(served);
     let first = tokio::time::sleep(options.header_timeout);
     tokio::pin!(first);

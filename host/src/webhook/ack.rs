@@ -46,7 +46,9 @@ impl FlushWatch {
     pub fn flushed(&self) {
         if self.0.armed.load(Ordering::Acquire) {
             let mut holds = self.0.holds.lock().unwrap_or_else(PoisonError::into_inner);
-            holds.retain(|(_, written)| !*written);
+            for (hold, _) in holds.extract_if(.., |(_, written)| *written) {
+                hold.sent();
+            }
             self.0.armed.store(!holds.is_empty(), Ordering::Release);
         }
     }
@@ -60,7 +62,7 @@ pub(super) struct AckBody {
 }
 
 impl AckBody {
-    /// A body of these bytes that lets go of `hold` once they are on the wire, or can not get there any more.
+    /// A body of these bytes that lets go of `hold` once they are on the wire.
     pub(super) fn body(data: &'static [u8], hold: Option<AckHold>, flush: Option<FlushWatch>) -> Body {
         Body::new(Self { data: Some(Bytes::from_static(data)), hold, flush })
     }
@@ -72,10 +74,13 @@ impl http_body::Body for AckBody {
 
     fn poll_frame(mut self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let data = self.data.take();
-        if data.is_some()
-            && let (Some(hold), Some(flush)) = (self.hold.take(), &self.flush)
-        {
-            flush.arm(hold);
+        if data.is_some() {
+            match (self.hold.take(), &self.flush) {
+                (Some(hold), Some(flush)) => flush.arm(hold),
+                // Not one of our connections: nobody can say more than this.
+                (Some(hold), None) => hold.sent(),
+                (None, _) => {}
+            }
         }
         Poll::Ready(data.map(|d| Ok(Frame::data(d))))
     }

@@ -9,7 +9,8 @@ use bytes::{Bytes, BytesMut};
 use http::request::Parts;
 use http_body_util::BodyExt;
 
-use super::{DoorState, FlushWatch, Inner, abort, history, inject, ping, resolve, respond, send};
+use super::answering::UnderWay;
+use super::{Answering, DoorState, FlushWatch, Inner, abort, history, inject, ping, resolve, respond, send};
 use crate::clock::now_ms;
 use crate::run::store_refusal;
 use crate::store::HistoryQuery;
@@ -48,10 +49,12 @@ pub(super) async fn webhook(inner: &Inner, request: Request) -> Response {
     let begun = Instant::now();
     let mut trace = Trace::default();
     let (parts, mut body) = request.into_parts();
+    let answering = parts.extensions.get::<Answering>().cloned().unwrap_or_default();
     let answer = handle(inner, parts, &mut body, &mut trace).await;
     if answer.is_err() {
         discard(&mut body).await;
     }
+    let under_way = trace.under_way.take().unwrap_or_else(|| answering.begin());
     let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     match answer {
         Ok(response) => {
@@ -59,14 +62,14 @@ pub(super) async fn webhook(inner: &Inner, request: Request) -> Response {
                 provider = ?inner.options.provider_id, method = %trace.method, bot = ?trace.bot, session = ?trace.session,
                 id = ?trace.id, status = response.status().as_u16(), ms, "answered"
             );
-            response
+            if respond::is_stream(&response) { response } else { under_way.until_taken(response) }
         }
         Err(error) => {
             tracing::warn!(
                 provider = ?inner.options.provider_id, method = %trace.method, bot = ?trace.bot, session = ?trace.session,
                 id = ?trace.id, status = error.status, code = ?error.code, why = ?error.message, ms, "refused"
             );
-            respond::refusal(&error, None)
+            under_way.until_taken(respond::refusal(&error, None))
         }
     }
 }
@@ -78,6 +81,8 @@ struct Trace {
     bot: String,
     session: String,
     id: String,
+    /// From when the whole request has come.
+    under_way: Option<UnderWay>,
 }
 
 /// Takes what a refused client still sends, within bounds: a connection that is closed on it would be reset, and the
@@ -104,6 +109,7 @@ async fn handle(inner: &Inner, parts: Parts, body: &mut Body, trace: &mut Trace)
         return Err(ApiError::invalid("The header `Content-Type` must be application/json."));
     }
     let body = read_body(body, inner.options.body_bytes, inner.options.body_timeout).await?;
+    trace.under_way = parts.extensions.get::<Answering>().map(Answering::begin);
     let envelope = Envelope::parse(&body)?;
     trace.method = name(&envelope.method);
     trace.id.clone_from(&envelope.id);

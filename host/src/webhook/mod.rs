@@ -2,6 +2,7 @@
 
 mod abort;
 mod ack;
+mod answering;
 mod door;
 mod history;
 mod inject;
@@ -20,6 +21,8 @@ use http::StatusCode;
 use tokio::sync::watch;
 
 pub use self::ack::FlushWatch;
+pub use self::answering::Answering;
+pub(crate) use self::respond::refusal;
 use crate::bot::BotHost;
 use crate::run::Runs;
 use crate::wire::{ApiError, ErrorCode, Secret};
@@ -89,35 +92,38 @@ impl Door {
 
 /// Every request comes here, so that no refusal is anybody else's.
 async fn entry(State(door): State<Door>, request: Request) -> Response {
-    let path = request.uri().path();
-    let reading = matches!(*request.method(), http::Method::GET | http::Method::HEAD);
-    match path {
-        "/healthz" if reading => respond::plain(StatusCode::OK, "ok\n"),
-        "/readyz" if reading => door.readiness().await,
-        "/healthz" | "/readyz" => respond::refusal(&wrong_method("GET"), Some("GET, HEAD")),
-        path if path == door.0.options.path => {
-            if request.method() == http::Method::POST {
-                door::webhook(&door.0, request).await
-            } else {
-                respond::refusal(&wrong_method("POST"), Some("POST"))
-            }
-        }
-        _ => respond::refusal(
-            &ApiError::invalid(format!(
-                "There is nothing at this path. The webhook is at {}, health at /healthz and /readyz.",
-                door.0.options.path
-            ))
-            .with_status(404),
-            None,
-        ),
+    if request.method() == http::Method::POST && request.uri().path() == door.0.options.path {
+        return door::webhook(&door.0, request).await;
     }
+    let answering = request.extensions().get::<Answering>().cloned().unwrap_or_default();
+    let under_way = answering.begin();
+    let reading = matches!(*request.method(), http::Method::GET | http::Method::HEAD);
+    let path = request.uri().path().to_owned();
+    under_way.until_taken(door.elsewhere(&path, reading).await)
 }
-
 fn wrong_method(right: &str) -> ApiError {
     ApiError::new(ErrorCode::InvalidRequest, format!("This path takes {right} requests only.")).with_status(405)
 }
 
 impl Door {
+    /// Everything that is no POST to the webhook.
+    async fn elsewhere(&self, path: &str, reading: bool) -> Response {
+        match path {
+            "/healthz" if reading => respond::plain(StatusCode::OK, "ok\n"),
+            "/readyz" if reading => self.readiness().await,
+            "/healthz" | "/readyz" => respond::refusal(&wrong_method("GET"), Some("GET, HEAD")),
+            path if path == self.0.options.path => respond::refusal(&wrong_method("POST"), Some("POST")),
+            _ => respond::refusal(
+                &ApiError::invalid(format!(
+                    "There is nothing at this path. The webhook is at {}, health at /healthz and /readyz.",
+                    self.0.options.path
+                ))
+                .with_status(404),
+                None,
+            ),
+        }
+    }
+
     async fn readiness(&self) -> Response {
         match *self.0.state.borrow() {
             DoorState::Starting => return respond::plain(StatusCode::SERVICE_UNAVAILABLE, "loading bots\n"),

@@ -26,13 +26,18 @@ pub(super) fn event_stream(body: Body) -> Response {
     response
 }
 
+/// Whether an answer is a stream.
+pub(super) fn is_stream(response: &Response) -> bool {
+    response.headers().get(CONTENT_TYPE).is_some_and(|value| value.as_bytes().starts_with(b"text/event-stream"))
+}
+
 /// A few words for a probe.
 pub(super) fn plain(status: StatusCode, text: &'static str) -> Response {
     with_type(status, "text/plain; charset=utf-8", Body::from(text))
 }
 
 /// A refusal in the guide's envelope.
-pub(super) fn refusal(error: &ApiError, allow: Option<&'static str>) -> Response {
+pub(crate) fn refusal(error: &ApiError, allow: Option<&'static str>) -> Response {
     let status = StatusCode::from_u16(error.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = json(status, &error.to_json());
     if let Some(ms) = error.retry_after_ms

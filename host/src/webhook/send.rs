@@ -46,6 +46,9 @@ pub(super) async fn send(inner: &Inner, request: Admitted, bot: BotRef) -> Resul
     let run = inner.runs.admit(admission).await?;
     if run.repeat && (run.record.channel == Channel::Sse) != (channel == Channel::Sse) {
         // The protocol binds a run to the transport of its first answer (guide, "transport negotiation").
+        if let Some(hold) = run.hold {
+            hold.withdraw();
+        }
         let bound = if run.record.channel == Channel::Sse { "an event stream" } else { "callbacks" };
         return Err(ApiError::new(
             ErrorCode::Conflict,

@@ -1,7 +1,7 @@
 //! Who may come in and what is refused: every refusal is the protocol's envelope and names what is wrong.
 
 use avernest_tests::World;
-use avernest_tests::raw::{Answer, Raw};
+use avernest_tests::raw::{Answer, Raw, exchange};
 use serde_json::{Value, json};
 
 fn check(answer: &Answer, status: u16, code: &str, names: &str) {
@@ -138,6 +138,49 @@ async fn the_http_layers_own_refusals_are_envelopes_too() {
     let mut posted = Raw::inject("x");
     posted.path = "/healthz".into();
     check(&posted.send(&base).await, 405, "invalid_request", "GET");
+}
+
+/// What hyper refuses before any handler sees it.
+#[tokio::test]
+async fn what_is_no_request_gets_an_envelope_too() {
+    let world = World::start().await;
+    let base = world.base();
+    let good = String::from_utf8(Raw::inject("x").bytes()).unwrap();
+    let large = format!("x-large: {}\r\nhost:", "y".repeat(40_000));
+    let many: String = (0..150).map(|n| format!("x-{n}: y\r\n")).collect();
+    let cases = [
+        ("NONSENSE\r\n\r\n".to_owned(), 400, "request line"),
+        (good.replace("HTTP/1.1", "HTTP/9.9"), 400, "request line"),
+        (good.replace("host:", "ho st:"), 400, "header"),
+        (good.replace("host:", "content-length: 7\r\nhost:"), 400, "Content-Length"),
+        (good.replace("host:", "content-length: -1\r\nhost:"), 400, "Content-Length"),
+        (good.replace("host:", &large), 431, "32 KiB"),
+        (good.replace("host:", &format!("{many}host:")), 431, "100"),
+    ];
+    for (text, status, names) in cases {
+        let answer = exchange(&base, text.as_bytes()).await;
+        check(&answer, status, "invalid_request", names);
+    }
+    // And over HTTP/2.
+    avernest::network::install_crypto();
+    let client = reqwest::Client::builder().no_proxy().http2_prior_knowledge().build().unwrap();
+    let answer = client.post(format!("{base}/webhook")).header("x-large", "y".repeat(40_000)).send().await.unwrap();
+    assert_eq!(answer.status(), 431);
+    assert!(answer.text().await.unwrap().contains("32 KiB"));
+    assert_eq!(exchange(&base, good.as_bytes()).await.json, json!({"ok": true}));
+}
+
+#[tokio::test]
+async fn a_client_that_has_closed_its_side_gets_its_answer() {
+    let world = World::start().await;
+    for n in 0..50 {
+        let answer = exchange(&world.base(), &Raw::inject(&format!("half-{n}")).bytes()).await;
+        assert_eq!((answer.status, &answer.json), (200, &json!({"ok": true})));
+        let refused = Raw::inject("half").header("authorization", None);
+        check(&exchange(&world.base(), &refused.bytes()).await, 401, "unauthorized", "Authorization");
+    }
+    let probe = exchange(&world.base(), b"GET /readyz HTTP/1.1\r\nhost: x\r\n\r\n").await;
+    assert_eq!(probe.status, 200);
 }
 
 #[tokio::test]

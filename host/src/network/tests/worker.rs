@@ -61,19 +61,20 @@ async fn nothing_is_sent_while_it_is_held() {
     let server = Server::start(|_, _| status(200)).await;
     let store = Arc::new(FakeStore::default());
     let outbox = spawn(&store, &server, Options::default());
-    let (hold, repeat) = (outbox.hold("r1"), outbox.hold("r1"));
+    let (hold, refused, repeat) = (outbox.hold("r1"), outbox.hold("r1"), outbox.hold("r1"));
     store.put(entry("echo", "r1", 1));
     store.put(entry("echo", "r2", 1));
     outbox.notify();
     until("the other is delivered", || store.is_delivered("r2")).await;
-    // The hold is its last guard's.
+    // Neither a client that went away before its answer nor a refused repeat lets the callback go.
     drop(hold);
+    refused.withdraw();
     store.put(entry("echo", "r3", 1));
     outbox.notify();
     until("another is delivered", || store.is_delivered("r3")).await;
     assert!(store.settled("r1").is_empty());
     assert_eq!(server.seen().len(), 2);
-    drop(repeat);
+    repeat.sent();
     until("released", || store.is_delivered("r1")).await;
 }
 
