@@ -60,6 +60,7 @@ impl Host {
             limits: config.limits.bot.clone(),
             threads: config.limits.guest_threads,
             total_memory_bytes: config.limits.guest_memory_bytes,
+            max_running: config.limits.running,
             store: store.clone(),
         })?;
         let outbox = Outbox::spawn(store.clone(), Arc::new(bcs_client(&config.provider)?), network::Options::default());

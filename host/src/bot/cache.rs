@@ -17,6 +17,8 @@ use sha2::{Digest, Sha256};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
+use super::engine::Engines;
+
 /// A digest of SHA-256.
 pub type ArtifactDigest = [u8; 32];
 
@@ -64,7 +66,7 @@ impl Cache {
     }
 
     /// The component of this key, if there is one that can be trusted. Why not is logged, for it is worth a look.
-    pub(super) async fn load(&self, engine: &Engine, key: &str) -> Option<Component> {
+    pub(super) async fn load(&self, engines: &Engines, key: &str) -> Option<Component> {
         let digest = match self.ledger.get(key).await {
             Ok(digest) => digest?,
             Err(error) => {
@@ -72,9 +74,9 @@ impl Cache {
                 return None;
             }
         };
-        let (engine, path) = (engine.clone(), self.path(key));
+        let (engines, path) = (engines.clone(), self.path(key));
         tokio::task::spawn_blocking(move || match read_trusted(&path, digest) {
-            Ok(bytes) => match deserialize(&engine, &bytes) {
+            Ok(bytes) => match load_compiled(&engines, &bytes) {
                 Ok(component) => Some(component),
                 Err(error) => {
                     tracing::warn!(path = ?path, error = ?format!("{error:#}"), "a compiled component does not load");
@@ -118,9 +120,10 @@ pub(super) fn hash_of(bytes: &[u8]) -> String {
     hex(&digest_of(bytes))
 }
 
-/// A component of code that has just been compiled here.
-pub(super) fn load_compiled(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
-    deserialize(engine, code)
+/// A component of code that was compiled here: in the pool if it can have a place there.
+pub(super) fn load_compiled(engines: &Engines, code: &[u8]) -> wasmtime::Result<Component> {
+    let pooled = engines.pooled.as_ref().and_then(|engine| deserialize(engine, code).ok());
+    pooled.map_or_else(|| deserialize(&engines.on_demand, code), Ok)
 }
 
 fn digest_of(bytes: &[u8]) -> ArtifactDigest {

@@ -30,9 +30,14 @@ pub struct BotHostOptions {
     pub threads: usize,
     /// Linear memory of all instances together, in bytes.
     pub total_memory_bytes: usize,
+    /// Calls at once.
+    pub max_running: usize,
     /// Keeps the digests of compiled components.
     pub store: Arc<dyn Store>,
 }
+
+/// Places for components that are tried while they are loaded, besides those for calls.
+const LOADS_AT_ONCE: usize = 64;
 
 /// A bot that can be called.
 pub type ServedBot = Served<Prepared>;
@@ -59,6 +64,7 @@ impl BotHost {
         let mut runtime = RuntimeOptions::new(compiler, Some(options.data.join("compiled")), ledger);
         runtime.threads = (options.threads > 0).then_some(options.threads);
         runtime.total_memory_bytes = options.total_memory_bytes;
+        runtime.at_once = options.max_running.saturating_add(LOADS_AT_ONCE);
         let runtime = Arc::new(Runtime::new(runtime, &handle).map_err(|why| anyhow!("The bots cannot be run: {why}"))?);
         let mut folder = RegistryOptions::new(options.plugins);
         folder.poll_interval = options.poll;

@@ -4,7 +4,7 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use wasmtime::{Engine, Store, Trap, UpdateDeadline, WasmBacktrace};
+use wasmtime::{PoolConcurrencyLimitError, Store, Trap, UpdateDeadline, WasmBacktrace};
 use wasmtime_wasi::I32Exit;
 
 use super::bindings::avernest::bot::types;
@@ -27,7 +27,6 @@ const LIFT_SLACK: usize = 1024 * 1024;
 
 /// Everything that a call needs.
 pub(super) struct Job {
-    pub(super) engine: Engine,
     pub(super) prepared: Arc<Prepared>,
     pub(super) limits: Limits,
     pub(super) budget: Arc<MemoryBudget>,
@@ -75,18 +74,18 @@ impl Job {
     /// Makes an instance and no call: whether the component starts, and has the types it should have.
     pub(super) async fn try_start(self) -> Result<(), CallError> {
         let mut store = self.store();
-        let started = self.prepared.pre.instantiate_async(&mut store).await;
+        let started = self.prepared.code.pre.instantiate_async(&mut store).await;
         match started {
             Ok(_) => Ok(()),
             // That the host is full says nothing about the component.
-            Err(_) if store.data().limiter.host_was_full() => Ok(()),
+            Err(error) if store.data().limiter.host_was_full() || error.is::<PoolConcurrencyLimitError>() => Ok(()),
             Err(error) => self.judge(&mut store, Outcome::Trapped(error)).map(|_| ()),
         }
     }
 
     fn store(&self) -> Store<GuestState> {
         let data = GuestState::new(&self.call, &self.limits, self.log.clone(), self.budget.clone());
-        let mut store = Store::new(&self.engine, data);
+        let mut store = Store::new(&self.prepared.code.engine, data);
         store.limiter(|data| &mut data.limiter);
         store.set_hostcall_fuel(self.limits.host_data_bytes.max(self.limits.output_bytes).saturating_add(LIFT_SLACK));
         let state = self.state.clone();
@@ -136,7 +135,7 @@ impl Job {
         instantiate: &mut Option<Duration>,
     ) -> wasmtime::Result<Result<Reply, types::Failure>> {
         let began = Instant::now();
-        let bot = self.prepared.pre.instantiate_async(&mut *store).await?;
+        let bot = self.prepared.code.pre.instantiate_async(&mut *store).await?;
         *instantiate = Some(began.elapsed());
         let request = export_request(&self.call.request);
         let message = export_message(self.call.message.clone());
@@ -174,6 +173,9 @@ impl Job {
         }
         if let Some(hit) = data.take_hit() {
             return Err(CallError::Limit(hit.into_text()));
+        }
+        if error.is::<PoolConcurrencyLimitError>() {
+            return Err(CallError::Internal("More bots run at once than the host has places for.".into()));
         }
         if is_out_of_lift_fuel(&error) {
             let hit = LimitHit::new(

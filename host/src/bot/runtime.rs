@@ -9,16 +9,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, Semaphore};
-use wasmtime::Engine;
-use wasmtime::component::{Component, Linker};
+use wasmtime::component::Component;
 
 use super::cache::{self, Cache, DigestLedger};
 use super::call::{Call, CallEnd, Export, Limits};
 use super::compile::Compiler;
-use super::component::{self, Prepared};
-use super::engine::new_engine;
+use super::component::{Linkers, Prepared};
+use super::engine::Engines;
 use super::executor::{Guests, TaskState};
-use super::guest::GuestState;
 use super::inspect::inspect;
 use super::invoke::Job;
 use super::limits::MemoryBudget;
@@ -39,6 +37,8 @@ pub struct RuntimeOptions {
     pub cache_dir: Option<PathBuf>,
     /// What vouches for the files in `cache_dir`.
     pub ledger: Arc<dyn DigestLedger>,
+    /// Calls at once for which places are kept (`limits.max_running` and a few).
+    pub at_once: usize,
     /// How components are compiled.
     pub compiler: Compiler,
     /// How long a compile in a child process may take.
@@ -46,12 +46,13 @@ pub struct RuntimeOptions {
 }
 
 impl RuntimeOptions {
-    /// The defaults: all cores, 4 GiB, two minutes.
+    /// The defaults: all cores, 4 GiB, 256 places, two minutes.
     #[must_use]
     pub fn new(compiler: Compiler, cache_dir: Option<PathBuf>, ledger: Arc<dyn DigestLedger>) -> Self {
         Self {
             threads: None,
             total_memory_bytes: 4 << 30,
+            at_once: 256,
             cache_dir,
             ledger,
             compiler,
@@ -62,8 +63,7 @@ impl RuntimeOptions {
 
 /// Runs bots. One a process.
 pub struct Runtime {
-    engine: Engine,
-    linker: Linker<GuestState>,
+    linkers: Linkers,
     guests: Arc<Guests>,
     budget: Arc<MemoryBudget>,
     cache: Option<Cache>,
@@ -93,17 +93,16 @@ impl Runtime {
     /// A sentence: wasmtime does not support this machine, the cache directory cannot be used, or the system gives
     /// no threads.
     pub fn new(options: RuntimeOptions, handle: &Handle) -> Result<Self, String> {
-        let engine = new_engine()?;
-        let linker =
-            component::linker(&engine).map_err(|error| format!("the host's imports do not link: {error:#}"))?;
+        let engines = Engines::new(options.at_once)?;
+        let linkers =
+            Linkers::new(engines.clone()).map_err(|error| format!("the host's imports do not link: {error:#}"))?;
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         let threads = options.threads.unwrap_or_else(cores).max(1);
-        let guests = Guests::start(engine.clone(), threads, handle)
+        let guests = Guests::start(engines, threads, handle)
             .map_err(|error| format!("the guest threads could not be started: {error}"))?;
         let cache = options.cache_dir.map(|dir| Cache::open(dir, options.ledger)).transpose()?;
         Ok(Self {
-            engine,
-            linker,
+            linkers,
             guests: Arc::new(guests),
             budget: Arc::new(MemoryBudget::new(options.total_memory_bytes)),
             cache,
@@ -137,8 +136,8 @@ impl Runtime {
         }
         let size = wasm.len();
         let (component, compile_time) = self.component(wasm, &hash).await?;
-        let pre = component::link(&self.linker, &component)?;
-        let prepared = Arc::new(Prepared { hash, size, compile_time, load_time: began.elapsed(), pre });
+        let code = self.linkers.link(&component)?;
+        let prepared = Arc::new(Prepared { hash, size, compile_time, load_time: began.elapsed(), code });
         self.try_start(&prepared).await?;
         *place = Arc::downgrade(&prepared);
         Ok(prepared)
@@ -204,16 +203,7 @@ impl Runtime {
 
     fn job(&self, prepared: &Arc<Prepared>, limits: Limits, log: Arc<dyn BotLog>, call: Call) -> Job {
         let state = Arc::new(TaskState::new(call.cancel.clone(), None, limits.cpu_time));
-        Job {
-            engine: self.engine.clone(),
-            prepared: prepared.clone(),
-            limits,
-            budget: self.budget.clone(),
-            log,
-            call,
-            state,
-            until: None,
-        }
+        Job { prepared: prepared.clone(), limits, budget: self.budget.clone(), log, call, state, until: None }
     }
 
     fn slot(&self, hash: &str) -> Slot {
@@ -226,17 +216,18 @@ impl Runtime {
     }
 
     async fn component(&self, wasm: Vec<u8>, hash: &str) -> Result<(Component, Option<Duration>), LoadError> {
-        let key = cache::key(&self.engine, hash);
+        let engines = self.linkers.engines();
+        let key = cache::key(&engines.on_demand, hash);
         if let Some(cache) = &self.cache
-            && let Some(component) = cache.load(&self.engine, &key).await
+            && let Some(component) = cache.load(engines, &key).await
         {
             return Ok((component, None));
         }
         let _turn = self.compiles.acquire().await.map_err(|error| LoadError::Internal(error.to_string()))?;
         let began = Instant::now();
         let code = Arc::new(self.compiler.compile(wasm, self.compile_timeout).await?);
-        let (engine, compiled) = (self.engine.clone(), code.clone());
-        let component = tokio::task::spawn_blocking(move || cache::load_compiled(&engine, &compiled))
+        let (engines, compiled) = (engines.clone(), code.clone());
+        let component = tokio::task::spawn_blocking(move || cache::load_compiled(&engines, &compiled))
             .await
             .map_err(|error| LoadError::Internal(error.to_string()))?
             .map_err(|error| LoadError::Compile(format!("the compiler gave what this host cannot load: {error:#}")))?;

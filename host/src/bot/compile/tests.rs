@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Instant;
 
 use super::*;
+use crate::bot::engine::Engines;
 
 /// An executable that stands in for the compiler.
 fn script(dir: &tempfile::TempDir, text: &str) -> Compiler {
@@ -55,7 +56,7 @@ fn what_the_child_does_loads_here() {
     let wasm = crate::bot::tests::bot("echo");
     let mut code = Vec::new();
     compile_stream(wasm.as_slice(), &mut code).unwrap();
-    assert!(crate::bot::cache::load_compiled(&new_engine().unwrap(), &code).is_ok());
+    assert!(crate::bot::cache::load_compiled(&Engines::new(0).unwrap(), &code).is_ok());
     let error = compile_stream(&b"\0asm\x0d\0\x01\0\xff"[..], &mut code).unwrap_err();
     assert!(!error.is_empty());
 }

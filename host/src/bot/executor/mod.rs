@@ -12,12 +12,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use tokio::runtime::Handle;
-use wasmtime::Engine;
 
 use self::queue::Queue;
 use self::task::Measured;
 pub(super) use self::task::{Guest, TaskState, Verdict};
-use super::engine::Ticker;
+use super::engine::{Engines, Ticker};
 
 /// How much nicer than the rest of the host the guest threads are.
 const NICENESS: i32 = 5;
@@ -40,8 +39,8 @@ pub struct GuestLoad {
 }
 
 impl Guests {
-    pub(super) fn start(engine: Engine, threads: usize, handle: &Handle) -> io::Result<Self> {
-        let queue = Arc::new(Queue::new(Ticker::start(engine)?, threads));
+    pub(super) fn start(engines: Engines, threads: usize, handle: &Handle) -> io::Result<Self> {
+        let queue = Arc::new(Queue::new(Ticker::start(engines)?, threads));
         let guests = Self { queue: queue.clone(), threads: Mutex::default() };
         for number in 0..threads {
             let (queue, handle) = (queue.clone(), handle.clone());

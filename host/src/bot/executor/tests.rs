@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::bot::engine::new_engine;
+use crate::bot::engine::Engines;
 use crate::bot::{CancelCause, CancelToken};
 
 fn guests(threads: usize) -> Guests {
-    Guests::start(new_engine().unwrap(), threads, &Handle::current()).unwrap()
+    Guests::start(Engines::new(0).unwrap(), threads, &Handle::current()).unwrap()
 }
 
 fn state(cancel: &CancelToken) -> Arc<TaskState> {
