@@ -100,7 +100,6 @@ impl OutboxHandle {
 
     /// Holds a run's callback back until the guard is dropped: take it before the run can end, drop it when the
     /// acknowledgement is on the wire.
-    #[must_use]
     pub fn hold(&self, run_id: &str) -> AckHold {
         self.holds.hold(run_id)
     }

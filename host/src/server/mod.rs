@@ -92,7 +92,7 @@ async fn accept(
 /// The same bounds for both versions of HTTP.
 fn too_many_headers(headers: &http::HeaderMap) -> Option<ApiError> {
     let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
-    (bytes > MAX_HEADER_BYTES || headers.len() > MAX_HEADERS).then(|| own::headers_too_large())
+    (bytes > MAX_HEADER_BYTES || headers.len() > MAX_HEADERS).then(own::headers_too_large)
 }
 
 async fn connection(stream: TcpStream, router: Router, options: ServerOptions, mut stop: watch::Receiver<bool>) {
