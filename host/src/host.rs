@@ -134,13 +134,26 @@ impl Host {
         &self.path
     }
 
-    /// Stops in good order: nothing new, runs may finish, every stream gets its end, everything is on disk.
+    /// How long runs may go on when the host stops.
+    #[must_use]
+    pub fn drain_time(&self) -> Duration {
+        self.drain
+    }
+
+    /// Stops in good order: nothing new, runs may finish, every stream gets its end, everything is on disk. When
+    /// `hurry` is ready, runs have had their time.
     ///
     /// # Errors
     /// A sentence if the store could not be closed well.
-    pub async fn stop(self) -> anyhow::Result<()> {
+    pub async fn stop(self, hurry: impl Future<Output = ()>) -> anyhow::Result<()> {
         self.door.close();
-        self.runs.drain(self.drain).await;
+        let hurried = tokio::select! {
+            () = self.runs.drain(self.drain) => false,
+            () = hurry => true,
+        };
+        if hurried {
+            self.runs.drain(Duration::ZERO).await;
+        }
         self.stop_server.send_replace(true);
         if tokio::time::timeout(STOP_PATIENCE, self.server).await.is_err() {
             tracing::warn!("some clients did not take the end of their stream in time");

@@ -216,7 +216,7 @@ pub enum CallError {
     Unavailable(String),
     /// The bot's own `failed`.
     Failed(String),
-    /// It trapped; what, in words, with a guest backtrace when there is one.
+    /// It trapped: what it did, in a sentence. Backtrace and last words are in the report.
     Trap(String),
     /// It went over a limit; the sentence names it, its value and its setting.
     Limit(String),
@@ -239,6 +239,8 @@ pub struct CallReport {
     pub memory_peak: usize,
     /// The end of stderr, at most 4 KiB, as it came (bytes that are no UTF-8 replaced).
     pub stderr_tail: String,
+    /// Where in the guest a trap was, at most 4 KiB.
+    pub backtrace: Option<String>,
     /// From the cancel to the guest being gone, for a cancelled call.
     pub stopped_after: Option<Duration>,
 }

@@ -130,8 +130,14 @@ impl BotHost {
         let request = call.request.id.clone();
         let end = self.runtime.call(&bot.bot, &bot.limits, Arc::new(log.clone()), call).await;
         if let Err(error) = &end.result {
-            // What went wrong may hold the guest's own text, so it goes to the bot's log.
-            log.line(LogLevel::Error, LogSource::Host, Some(&request), format!("{}: {error}", error.kind()));
+            // What went wrong may hold the guest's own text, so it goes to the bot's log. Where it was is for the
+            // bot's author only, and not for the network.
+            let mut text = format!("{}: {error}", error.kind());
+            if let Some(backtrace) = &end.report.backtrace {
+                text.push('\n');
+                text.push_str(backtrace);
+            }
+            log.line(LogLevel::Error, LogSource::Host, Some(&request), text);
         }
         end
     }

@@ -16,11 +16,8 @@ use super::imports::{cut, export_failure, export_message, export_request};
 use super::limits::{LimitHit, MemoryBudget};
 use super::log::BotLog;
 
-/// How long a trap's description may be, backtrace included.
+/// How long the description of a trap, and its backtrace, may be.
 const TRAP_TEXT: usize = 4 * 1024;
-
-/// How much of stderr's end goes into a trap's description.
-const LAST_WORDS: usize = 512;
 
 /// Room above the limits for what wasmtime itself counts for a host call.
 const LIFT_SLACK: usize = 1024 * 1024;
@@ -45,6 +42,13 @@ enum Outcome {
     Late,
 }
 
+impl Outcome {
+    fn backtrace(&self) -> Option<String> {
+        let Self::Trapped(error) = self else { return None };
+        error.downcast_ref::<WasmBacktrace>().map(|backtrace| cut(backtrace.to_string(), TRAP_TEXT))
+    }
+}
+
 impl Job {
     /// Runs it, on a guest thread.
     pub(super) async fn run(self) -> CallEnd {
@@ -52,6 +56,7 @@ impl Job {
         let mut store = self.store();
         let mut instantiate = None;
         let outcome = self.drive(&mut store, &mut instantiate).await;
+        let backtrace = outcome.backtrace();
         let result = self.judge(&mut store, outcome);
         let data = store.data_mut();
         data.finish_log();
@@ -60,6 +65,7 @@ impl Job {
             instantiate: instantiate.unwrap_or_default(),
             memory_peak: data.limiter.memory_peak(),
             stderr_tail: data.stderr_tail(),
+            backtrace: backtrace.filter(|_| matches!(result, Err(CallError::Trap(_)))),
             ..CallReport::default()
         };
         drop(store);
@@ -79,7 +85,10 @@ impl Job {
             Ok(_) => Ok(()),
             // That the host is full says nothing about the component.
             Err(error) if store.data().limiter.host_was_full() || error.is::<PoolConcurrencyLimitError>() => Ok(()),
-            Err(error) => self.judge(&mut store, Outcome::Trapped(error)).map(|_| ()),
+            Err(error) => match self.judge(&mut store, Outcome::Trapped(error)) {
+                Err(CallError::Trap(text)) => Err(CallError::Trap(with_last_words(text, &store.data().stderr_tail()))),
+                other => other.map(|_| ()),
+            },
         }
     }
 
@@ -186,7 +195,7 @@ impl Job {
             );
             return Err(CallError::Limit(hit.into_text()));
         }
-        Err(CallError::Trap(describe_trap(&error, &data.stderr_tail())))
+        Err(CallError::Trap(describe_trap(&error)))
     }
 
     fn late(&self) -> CallError {
@@ -200,27 +209,26 @@ impl Job {
     }
 }
 
+/// A bot that does not even start is its author's or operator's concern: they see what it said.
+fn with_last_words(text: String, stderr: &str) -> String {
+    match stderr.trim() {
+        "" => text,
+        words => cut(format!("{text} It said on stderr: {words}"), TRAP_TEXT),
+    }
+}
+
 /// wasmtime gives no type for it, only these words.
 fn is_out_of_lift_fuel(error: &wasmtime::Error) -> bool {
     error.chain().any(|cause| cause.to_string().contains("fuel allocated for hostcalls"))
 }
 
-fn describe_trap(error: &wasmtime::Error, stderr: &str) -> String {
-    let mut text = if let Some(exit) = error.downcast_ref::<I32Exit>() {
+fn describe_trap(error: &wasmtime::Error) -> String {
+    let text = if let Some(exit) = error.downcast_ref::<I32Exit>() {
         format!("The bot ended itself with exit code {} instead of returning.", exit.0)
     } else if let Some(trap) = error.downcast_ref::<Trap>() {
         format!("The bot trapped: {trap}.")
     } else {
         format!("The bot trapped: {}.", error.root_cause())
     };
-    let last_words = stderr.trim();
-    if !last_words.is_empty() {
-        let from = last_words.ceil_char_boundary(last_words.len().saturating_sub(LAST_WORDS));
-        text.push_str(" Its last words on stderr: ");
-        text.push_str(last_words.get(from..).unwrap_or_default());
-    }
-    if let Some(backtrace) = error.downcast_ref::<WasmBacktrace>() {
-        text.push_str(&format!("\n{backtrace}"));
-    }
     cut(text, TRAP_TEXT)
 }

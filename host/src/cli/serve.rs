@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::config;
 use crate::host::Host;
@@ -21,19 +22,34 @@ pub(super) fn serve(file: Option<&Path>) -> anyhow::Result<()> {
         let host = Host::start(config).await?;
         // A ready line of a fixed form, for people and for programs that started this one on port 0.
         eprintln!("avernest ready on http://{} (webhook {})", host.address(), host.path());
-        stop_signal().await?;
-        tracing::info!("stopping: no new requests, runs may finish");
-        host.stop().await
+        let mut signals = Signals::watch()?;
+        signals.next().await;
+        tracing::info!(
+            drain_seconds = host.drain_time().as_secs(),
+            "stopping: no new requests, runs may finish; once more Ctrl-C or SIGTERM ends them now"
+        );
+        host.stop(async move { signals.next().await }).await
     })
 }
 
-async fn stop_signal() -> anyhow::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be watched for")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("Ctrl-C cannot be watched for")?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+/// What an operator says to make this program stop.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn watch() -> anyhow::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate()).context("SIGTERM cannot be watched for")?,
+            interrupt: signal(SignalKind::interrupt()).context("Ctrl-C cannot be watched for")?,
+        })
     }
-    Ok(())
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
 }

@@ -49,6 +49,18 @@ async fn what_does_not_finish_is_ended_with_a_terminal_and_callbacks_wait() {
 }
 
 #[tokio::test]
+async fn a_second_signal_ends_what_is_at_work_now() {
+    let mut world = World::start_with(|o| o.settings = "[server]\ndrain_seconds = 3600\n".into()).await;
+    let mut spin = world.bcs.send("probe", "a", "spin").await.unwrap().sse().unwrap();
+    spin.next().await.unwrap();
+    world.provider.signal("INT");
+    eventually("the first signal to be taken", async || world.provider.log().contains("stopping").then_some(())).await;
+    world.provider.signal("INT");
+    assert_eq!(spin.collect().await.unwrap().outcome.error_kind(), Some("shutdown"));
+    assert_eq!(world.provider.wait(), Some(0), "{}", world.provider.log());
+}
+
+#[tokio::test]
 async fn a_second_process_on_the_same_data_is_refused() {
     let world = World::start().await;
     let refused = Provider::try_start(&world.config());
