@@ -87,7 +87,13 @@ pub(super) const SETTINGS: &[Setting] = &[
     text("server", "listen", Some("127.0.0.1:8787"), "Address and port; port 0 takes a free one and says which."),
     text("server", "path", Some("/webhook"), "The webhook's path."),
     number("server", "drain_seconds", (0, 86_400), "30", "How long runs may go on after SIGTERM or Ctrl-C."),
-    number("server", "max_connections", (1, 1_000_000), "10000", "Connections at once; more wait until one closes."),
+    number(
+        "server",
+        "max_connections",
+        (1, 1_000_000),
+        "10000",
+        "Connections at once, as far as the system's limit on open files allows; more wait until one closes.",
+    ),
     number(
         "server",
         "header_timeout_seconds",

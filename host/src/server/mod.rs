@@ -1,12 +1,13 @@
 //! The HTTP server: HTTP/1.1 and HTTP/2 with prior knowledge on one port, with bounds on what a client can hold.
 
+mod descriptors;
 mod io;
 mod own;
 
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
@@ -47,14 +48,18 @@ const MAX_HEADER_BYTES_H2: u32 = 4 * MAX_HEADER_BYTES as u32;
 const H2_PING: Duration = Duration::from_secs(30);
 /// The pause after the system refused a connection (no file descriptors, say).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// How often that is said while it lasts.
+const ACCEPT_TOLD: Duration = Duration::from_secs(30);
 
 /// Serves until `stop` says so; then takes no more connections, and returns when the open ones are done.
 pub async fn serve(listener: TcpListener, router: Router, options: ServerOptions, mut stop: watch::Receiver<bool>) {
-    let places = Arc::new(Semaphore::new(options.max_connections));
+    let most = descriptors::connections(options.max_connections);
+    let places = Arc::new(Semaphore::new(most));
+    let mut refused = Refused::default();
     loop {
         let accepted = tokio::select! {
             () = told(&mut stop) => break,
-            accepted = accept(&listener, &places) => accepted,
+            accepted = accept(&listener, &places, &mut refused) => accepted,
         };
         let Some((stream, place)) = accepted else { continue };
         let (router, stop) = (router.clone(), stop.clone());
@@ -64,7 +69,7 @@ pub async fn serve(listener: TcpListener, router: Router, options: ServerOptions
         });
     }
     drop(listener);
-    let all = u32::try_from(options.max_connections).unwrap_or(u32::MAX);
+    let all = u32::try_from(most).unwrap_or(u32::MAX);
     let _ = places.acquire_many(all).await;
 }
 
@@ -74,15 +79,33 @@ async fn told(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
+/// Connections that the system did not give, told now and then only: it may last.
+#[derive(Default)]
+struct Refused {
+    untold: u64,
+    told: Option<Instant>,
+}
+
+impl Refused {
+    fn tell(&mut self, error: &std::io::Error) {
+        self.untold += 1;
+        if self.told.is_none_or(|told| told.elapsed() >= ACCEPT_TOLD) {
+            tracing::warn!(%error, times = self.untold, "connections could not be taken");
+            *self = Self { untold: 0, told: Some(Instant::now()) };
+        }
+    }
+}
+
 async fn accept(
     listener: &TcpListener,
     places: &Arc<Semaphore>,
+    refused: &mut Refused,
 ) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
     let place = places.clone().acquire_owned().await.ok()?;
     match listener.accept().await {
         Ok((stream, _)) => Some((stream, place)),
         Err(error) => {
-            tracing::warn!(%error, "a connection could not be taken");
+            refused.tell(&error);
             tokio::time::sleep(ACCEPT_PAUSE).await;
             None
         }

@@ -1,7 +1,8 @@
 //! Who may come in and what is refused: every refusal is the protocol's envelope and names what is wrong.
 
-use avernest_tests::World;
 use avernest_tests::raw::{Answer, Raw, exchange};
+use avernest_tests::{World, eventually};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::{Value, json};
 
 fn check(answer: &Answer, status: u16, code: &str, names: &str) {
@@ -181,6 +182,28 @@ async fn a_client_that_has_closed_its_side_gets_its_answer() {
     }
     let probe = exchange(&world.base(), b"GET /readyz HTTP/1.1\r\nhost: x\r\n\r\n").await;
     assert_eq!(probe.status, 200);
+}
+
+#[tokio::test]
+async fn without_descriptors_it_says_so_once_and_goes_on() {
+    let world = World::start().await;
+    assert_eq!(world.ask("echo", "s", "hi").await, "You said: hi");
+    let pid = world.provider.pid();
+    let open = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count();
+    let process = Pid::from_raw(i32::try_from(pid).unwrap());
+    let limit = |limit: Rlimit| prlimit(process, Resource::Nofile, limit).unwrap();
+    let unlimited = getrlimit(Resource::Nofile);
+    let before = limit(Rlimit { current: Some(open as u64 + 4), maximum: unlimited.maximum });
+    let address = world.base().trim_start_matches("http://").to_owned();
+    let mut clients = Vec::new();
+    for _ in 0..20 {
+        clients.push(tokio::net::TcpStream::connect(&address).await.unwrap());
+    }
+    let told = || world.provider.log().matches("could not be taken").count();
+    eventually("it to be told", async || (told() > 0).then_some(())).await;
+    limit(before);
+    assert_eq!(world.ask("echo", "s", "hi again").await, "You said: hi again");
+    assert_eq!(told(), 1);
 }
 
 #[tokio::test]
