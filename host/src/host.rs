@@ -85,6 +85,7 @@ impl Host {
             ServerOptions {
                 max_connections: config.server.max_connections,
                 header_timeout: config.server.header_timeout,
+                idle_timeout: config.server.idle_timeout,
             },
             stopped,
         ));

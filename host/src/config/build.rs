@@ -67,6 +67,7 @@ pub(super) fn build(given: &Given) -> Result<Config, ConfigError> {
             drain: v.seconds("server", "drain_seconds"),
             max_connections: v.size("server", "max_connections"),
             header_timeout: v.seconds("server", "header_timeout_seconds"),
+            idle_timeout: v.seconds("server", "idle_timeout_seconds"),
             body_timeout: v.seconds("server", "body_timeout_seconds"),
         },
         plugins: PluginsConfig {

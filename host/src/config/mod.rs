@@ -79,6 +79,8 @@ pub struct ServerConfig {
     pub max_connections: usize,
     /// How long a client may take for its headers.
     pub header_timeout: Duration,
+    /// How long a connection whose client has shown a valid token may be without a request.
+    pub idle_timeout: Duration,
     /// How long a client may take for its body.
     pub body_timeout: Duration,
 }

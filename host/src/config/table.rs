@@ -99,7 +99,16 @@ pub(super) const SETTINGS: &[Setting] = &[
         "header_timeout_seconds",
         (1, 3_600),
         "15",
-        "How long a client may take to send a request's headers.",
+        "How long a connection may be without a request until it has brought a valid token.",
+    ),
+    // Longer than the 90 s after which BCS's own client drops a connection: it must never send on one that is being
+    // closed here, for it would not send again.
+    number(
+        "server",
+        "idle_timeout_seconds",
+        (1, 86_400),
+        "120",
+        "How long a connection may be without a request. More than the 90 s that BCS keeps one itself.",
     ),
     number("server", "body_timeout_seconds", (1, 3_600), "60", "How long a client may take to send a request's body."),
     text("plugins", "dir", Some("plugins"), "The folder of bots: NAME.wasm is served as NAME."),

@@ -1,12 +1,12 @@
 //! The HTTP server: HTTP/1.1 and HTTP/2 with prior knowledge on one port, with bounds on what a client can hold.
 
 mod descriptors;
+mod idle;
 mod io;
 mod own;
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::Router;
@@ -19,6 +19,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tower::ServiceExt;
 
+use self::idle::Idle;
 use self::io::WatchedIo;
 use crate::webhook::{Answering, FlushWatch, refusal};
 use crate::wire::ApiError;
@@ -28,13 +29,14 @@ use crate::wire::ApiError;
 pub struct ServerOptions {
     /// Connections at once; more wait in the system's backlog.
     pub max_connections: usize,
-    /// How long a new connection may take until its first request's headers are there.
+    /// How long a connection may be without a request until its client has shown a valid token.
     pub header_timeout: Duration,
+    /// The same after it has.
+    pub idle_timeout: Duration,
 }
 
-/// How long an idle connection is kept. Longer than the 90 s after which the server's own client drops one, so that
-/// it never sends on a connection that is being closed here: it would not send again.
-const IDLE: Duration = Duration::from_secs(120);
+/// How long what is under way on a connection that is closed for idleness may take to end.
+const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
 /// Requests at once on one HTTP/2 connection.
 const MAX_STREAMS: u32 = 1_024;
 /// Bytes of a request's headers, names and values.
@@ -122,20 +124,20 @@ async fn connection(stream: TcpStream, router: Router, options: ServerOptions, m
     // Events are small and must not wait for more.
     let _ = stream.set_nodelay(true);
     let (flush, answering) = (FlushWatch::default(), Answering::default());
-    let seen = Arc::new(AtomicBool::new(false));
+    let idle = Idle::new();
     let service = {
-        let (flush, answering, seen) = (flush.clone(), answering.clone(), seen.clone());
+        let (flush, answering, idle) = (flush.clone(), answering.clone(), idle.clone());
         service_fn(move |mut request: hyper::Request<Incoming>| {
-            seen.store(true, Ordering::Release);
+            let under_way = idle.request();
             request.extensions_mut().insert(flush.clone());
             request.extensions_mut().insert(answering.clone());
             let router = router.clone();
             async move {
                 if let Some(error) = too_many_headers(request.headers()) {
-                    return Ok(refusal(&error, None));
+                    return Ok(under_way.until_taken(refusal(&error, None)));
                 }
                 let response = router.oneshot(request.map(Body::new)).await;
-                response.map_err(|e: Infallible| e)
+                response.map(|response| under_way.until_taken(response)).map_err(|e: Infallible| e)
             }
         })
     };
@@ -143,7 +145,7 @@ async fn connection(stream: TcpStream, router: Router, options: ServerOptions, m
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(IDLE)
+        .header_read_timeout(options.idle_timeout)
         .max_headers(MAX_HEADERS)
         .max_buf_size(MAX_HEADER_BYTES.max(8192))
         .http2()
@@ -152,11 +154,11 @@ async fn connection(stream: TcpStream, router: Router, options: ServerOptions, m
         .max_header_list_size(MAX_HEADER_BYTES_H2)
         .keep_alive_interval(H2_PING)
         .keep_alive_timeout(H2_PING);
-    let served = builder.serve_connection(TokioIo::new(WatchedIo::new(stream, flush, answering)), service);
+    let served = builder.serve_connection(TokioIo::new(WatchedIo::new(stream, flush, answering.clone())), service);
     tokio::pin!(served);
-    let first = tokio::time::sleep(options.header_timeout);
-    tokio::pin!(first);
-    let mut waiting_for_first = true;
+    let longest = || if answering.is_known() { options.idle_timeout } else { options.header_timeout };
+    let look = tokio::time::sleep(longest());
+    tokio::pin!(look);
     loop {
         tokio::select! {
             result = served.as_mut() => {
@@ -165,12 +167,16 @@ async fn connection(stream: TcpStream, router: Router, options: ServerOptions, m
                 }
                 return;
             }
-            () = first.as_mut(), if waiting_for_first => {
-                if !seen.load(Ordering::Acquire) {
-                    tracing::debug!("a connection brought no request in time");
-                    return;
+            () = look.as_mut() => {
+                let until = idle.since() + longest();
+                if until > tokio::time::Instant::now() {
+                    look.as_mut().reset(until);
+                    continue;
                 }
-                waiting_for_first = false;
+                tracing::debug!("a connection brought no request in time");
+                served.as_mut().graceful_shutdown();
+                let _ = tokio::time::timeout(CLOSE_PATIENCE, served.as_mut()).await;
+                return;
             }
             () = told(&mut stop) => {
                 served.as_mut().graceful_shutdown();

@@ -5,7 +5,7 @@
 //! answer other than a stream is under way; of a stream, the end is passed on at once, so that its run can be ended.
 
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -14,13 +14,14 @@ use axum::response::Response;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
-/// The answers under way on one connection. Cloned between the connection and its requests.
+/// The answers under way on one connection, and whether its client is known. Cloned between the connection and its requests.
 #[derive(Debug, Clone, Default)]
 pub struct Answering(Arc<State>);
 
 #[derive(Debug, Default)]
 struct State {
     answers: AtomicUsize,
+    known: AtomicBool,
     reader: Mutex<Option<Waker>>,
 }
 
@@ -29,6 +30,17 @@ impl Answering {
     pub(super) fn begin(&self) -> UnderWay {
         self.0.answers.fetch_add(1, Ordering::AcqRel);
         UnderWay(self.0.clone())
+    }
+
+    /// The client has shown a valid token.
+    pub(super) fn is_known_now(&self) {
+        self.0.known.store(true, Ordering::Release);
+    }
+
+    /// Whether the client has shown a valid token.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.0.known.load(Ordering::Acquire)
     }
 
     /// Whether the end of what the client sends can be passed on. If not, the task is woken when it can.
@@ -51,7 +63,7 @@ pub(super) struct UnderWay(Arc<State>);
 impl UnderWay {
     /// The same answer, under way until its body has been taken.
     pub(super) fn until_taken(self, response: Response) -> Response {
-        response.map(|body| Body::new(Taken { body, _under_way: self }))
+        keep_until_taken(self, response)
     }
 }
 
@@ -66,13 +78,18 @@ impl Drop for UnderWay {
     }
 }
 
-/// A body that hyper drops when it has taken all of it.
-struct Taken {
-    body: Body,
-    _under_way: UnderWay,
+/// Keeps `guard` until hyper has taken all of the answer's body.
+pub(crate) fn keep_until_taken<G: Send + Unpin + 'static>(guard: G, response: Response) -> Response {
+    response.map(|body| Body::new(Guarded { body, _guard: guard }))
 }
 
-impl http_body::Body for Taken {
+/// A body that hyper drops when it has taken all of it.
+struct Guarded<G> {
+    body: Body,
+    _guard: G,
+}
+
+impl<G: Unpin> http_body::Body for Guarded<G> {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -102,6 +102,9 @@ async fn discard(body: &mut Body) {
 
 async fn handle(inner: &Inner, parts: Parts, body: &mut Body, trace: &mut Trace) -> Result<Response, ApiError> {
     authenticate(inner, &parts.headers)?;
+    if let Some(answering) = parts.extensions.get::<Answering>() {
+        answering.is_known_now();
+    }
     if *inner.state.borrow() == DoorState::Closed {
         return Err(stopping());
     }

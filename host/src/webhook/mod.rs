@@ -22,6 +22,7 @@ use tokio::sync::watch;
 
 pub use self::ack::FlushWatch;
 pub use self::answering::Answering;
+pub(crate) use self::answering::keep_until_taken;
 pub(crate) use self::respond::refusal;
 use crate::bot::BotHost;
 use crate::run::Runs;

@@ -4,6 +4,7 @@
 mod callbacks;
 mod crash;
 mod door;
+mod idle;
 mod life;
 mod load;
 mod reload;
