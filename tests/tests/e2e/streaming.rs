@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use avernest::sim::{Event, Outcome, Transport};
-use avernest_tests::World;
+use avernest_tests::{World, eventually};
 use serde_json::json;
 
 #[tokio::test]
@@ -60,7 +60,7 @@ async fn each_kind_of_failure_is_an_error_event() {
         ("fail unavailable later", "unavailable", "later"),
         ("fail failed oh", "failed", "oh"),
         ("trap", "trap", ""),
-        ("panic boom", "trap", "boom"),
+        ("panic boom", "trap", "trapped"),
         ("alloc 2000", "limit", "memory_mb"),
         ("no such command", "rejected", ""),
     ] {
@@ -68,7 +68,15 @@ async fn each_kind_of_failure_is_an_error_event() {
         let Outcome::Error { message, kind: told } = &said.outcome else { panic!("{text}: {:?}", said.outcome) };
         assert_eq!(told.as_deref(), Some(kind), "{text}: {message}");
         assert!(message.contains(words), "{text}: {message}");
+        // A guest's last words and where it was are for its author: they are in the bot's log.
+        assert!(!message.contains("boom") && !message.contains("0x"), "{text}: {message}");
     }
+    let log = world.dir().join("data/bot-logs/probe.jsonl");
+    eventually("the bot's log to have it", async || {
+        let log = std::fs::read_to_string(&log).ok()?;
+        (log.contains("boom") && log.contains("backtrace")).then_some(())
+    })
+    .await;
     // And the session goes on.
     assert_eq!(world.ask("probe", "s", "echo still here").await, "still here");
     world.bcs.assert_clean().unwrap();
