@@ -107,57 +107,62 @@ impl Store for FakeStore {
     }
 
     fn admit(&self, _: Admission) -> StoreFuture<'_, Admitted> {
-        unimplemented!()
+        not_the_outbox_s()
     }
     fn inject(&self, _: Injection) -> StoreFuture<'_, Injected> {
-        unimplemented!()
+        not_the_outbox_s()
     }
     fn start(&self, _: &str, _: u64) -> StoreFuture<'_, Start> {
-        unimplemented!()
+        not_the_outbox_s()
     }
     fn finish(&self, _: Finish) -> StoreFuture<'_, Finished> {
-        unimplemented!()
+        not_the_outbox_s()
     }
     fn abort(&self, _: Abort) -> StoreFuture<'_, AbortAnswer> {
-        unimplemented!()
+        not_the_outbox_s()
     }
     fn injected(&self, _: SessionKey, _: u64) -> StoreFuture<'_, Option<Entry>> {
-        unimplemented!()
+        not_the_outbox_s()
     }
     fn inject_done(&self, _: SessionKey, _: u64, _: Vec<StateWrite>) -> StoreFuture<'_, ()> {
-        unimplemented!()
+        not_the_outbox_s()
     }
     fn run(&self, _: &str) -> StoreFuture<'_, Option<RunRecord>> {
-        unimplemented!()
+        not_the_outbox_s()
     }
     fn history(&self, _: HistoryQuery) -> StoreFuture<'_, HistoryPage> {
-        unimplemented!()
+        not_the_outbox_s()
     }
     fn context(&self, _: ContextQuery) -> StoreFuture<'_, Vec<Entry>> {
-        unimplemented!()
+        not_the_outbox_s()
     }
     fn state_get(&self, _: SessionKey, _: String) -> StoreFuture<'_, Option<Vec<u8>>> {
-        unimplemented!()
+        not_the_outbox_s()
     }
     fn state_keys(&self, _: SessionKey, _: String) -> StoreFuture<'_, Vec<(String, u64)>> {
-        unimplemented!()
+        not_the_outbox_s()
     }
     fn recover(&self, _: u64, _: Vec<BotRef>) -> StoreFuture<'_, Recovery> {
-        unimplemented!()
+        not_the_outbox_s()
     }
     fn expire(&self, _: u64, _: Retention, _: usize) -> StoreFuture<'_, usize> {
-        unimplemented!()
+        not_the_outbox_s()
     }
     fn artifact(&self, _: &str) -> StoreFuture<'_, Option<[u8; 32]>> {
-        unimplemented!()
+        not_the_outbox_s()
     }
     fn put_artifact(&self, _: &str, _: [u8; 32]) -> StoreFuture<'_, ()> {
-        unimplemented!()
+        not_the_outbox_s()
     }
     fn stats(&self) -> StoreFuture<'_, StoreStats> {
-        unimplemented!()
+        not_the_outbox_s()
     }
     fn close(&self) -> StoreFuture<'_, ()> {
-        unimplemented!()
+        not_the_outbox_s()
     }
+}
+
+/// What the outbox has no business with.
+fn not_the_outbox_s<T: Send + 'static>() -> StoreFuture<'static, T> {
+    Box::pin(async { Err(StoreError::Failed("this store has callbacks only".into())) })
 }

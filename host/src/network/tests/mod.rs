@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::unimplemented)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod client;
 mod fake;
