@@ -21,19 +21,11 @@ pub struct Prepared {
     pub compile_time: Option<Duration>,
     /// How long it took in all until it was ready.
     pub load_time: Duration,
-    pub(super) code: Code,
-}
-
-/// A component in the engine that it runs in.
-#[derive(Clone)]
-pub(super) struct Code {
-    pub(super) engine: Engine,
     pub(super) pre: BotPre<GuestState>,
 }
 
-/// The engines, each with what its components are linked with.
+/// What components are linked with, for each of the [`Engines`].
 pub(super) struct Linkers {
-    engines: Engines,
     pooled: Option<Linker<GuestState>>,
     on_demand: Linker<GuestState>,
 }
@@ -41,28 +33,18 @@ pub(super) struct Linkers {
 impl Linkers {
     /// # Errors
     /// wasmtime's.
-    pub(super) fn new(engines: Engines) -> wasmtime::Result<Self> {
-        let pooled = engines.pooled.as_ref().map(linker).transpose()?;
-        Ok(Self { pooled, on_demand: linker(&engines.on_demand)?, engines })
+    pub(super) fn new(engines: &Engines) -> wasmtime::Result<Self> {
+        Ok(Self { pooled: engines.pooled.as_ref().map(linker).transpose()?, on_demand: linker(&engines.on_demand)? })
     }
 
-    /// The engine that a component is loaded for when it has a place there, and otherwise.
-    pub(super) fn engines(&self) -> &Engines {
-        &self.engines
-    }
-
-    /// Links a component; that its names fit has been checked before.
+    /// Links a component in the engine that it was loaded in; that its names fit has been checked before.
     ///
     /// # Errors
     /// What of its types does not fit.
-    pub(super) fn link(&self, component: &Component) -> Result<Code, LoadError> {
-        let linker = match (&self.pooled, &self.engines.pooled) {
-            (Some(linker), Some(engine)) if Engine::same(engine, component.engine()) => linker,
-            _ => &self.on_demand,
-        };
-        let pre = linker.instantiate_pre(component).map_err(|error| world::type_mismatch(&error))?;
-        let pre = BotPre::new(pre).map_err(|error| world::type_mismatch(&error))?;
-        Ok(Code { engine: component.engine().clone(), pre })
+    pub(super) fn link(&self, component: &Component) -> Result<BotPre<GuestState>, LoadError> {
+        let pooled = self.pooled.as_ref().filter(|linker| Engine::same(linker.engine(), component.engine()));
+        let pre = pooled.unwrap_or(&self.on_demand).instantiate_pre(component);
+        pre.and_then(BotPre::new).map_err(|error| world::type_mismatch(&error))
     }
 }
 

@@ -50,8 +50,8 @@ fn config() -> Config {
 }
 
 /// The engines that run bots; compiled code loads in either. To map and unmap memory at every call is most of what a
-/// small call costs, and the guest threads wait for each other meanwhile; places that are mapped once cost a tenth
-/// (`cargo xtask bench`).
+/// small call costs, and the guest threads wait for each other meanwhile; with places that are mapped once it costs a
+/// sixth (`cargo xtask bench`).
 #[derive(Clone)]
 pub(super) struct Engines {
     /// Places for instances, mapped once. Address space, no memory.

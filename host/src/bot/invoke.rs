@@ -80,7 +80,7 @@ impl Job {
     /// Makes an instance and no call: whether the component starts, and has the types it should have.
     pub(super) async fn try_start(self) -> Result<(), CallError> {
         let mut store = self.store();
-        let started = self.prepared.code.pre.instantiate_async(&mut store).await;
+        let started = self.prepared.pre.instantiate_async(&mut store).await;
         match started {
             Ok(_) => Ok(()),
             // That the host is full says nothing about the component.
@@ -94,7 +94,7 @@ impl Job {
 
     fn store(&self) -> Store<GuestState> {
         let data = GuestState::new(&self.call, &self.limits, self.log.clone(), self.budget.clone());
-        let mut store = Store::new(&self.prepared.code.engine, data);
+        let mut store = Store::new(self.prepared.pre.engine(), data);
         store.limiter(|data| &mut data.limiter);
         store.set_hostcall_fuel(self.limits.host_data_bytes.max(self.limits.output_bytes).saturating_add(LIFT_SLACK));
         let state = self.state.clone();
@@ -144,7 +144,7 @@ impl Job {
         instantiate: &mut Option<Duration>,
     ) -> wasmtime::Result<Result<Reply, types::Failure>> {
         let began = Instant::now();
-        let bot = self.prepared.code.pre.instantiate_async(&mut *store).await?;
+        let bot = self.prepared.pre.instantiate_async(&mut *store).await?;
         *instantiate = Some(began.elapsed());
         let request = export_request(&self.call.request);
         let message = export_message(self.call.message.clone());

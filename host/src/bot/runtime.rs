@@ -63,6 +63,7 @@ impl RuntimeOptions {
 
 /// Runs bots. One a process.
 pub struct Runtime {
+    engines: Engines,
     linkers: Linkers,
     guests: Arc<Guests>,
     budget: Arc<MemoryBudget>,
@@ -94,14 +95,14 @@ impl Runtime {
     /// no threads.
     pub fn new(options: RuntimeOptions, handle: &Handle) -> Result<Self, String> {
         let engines = Engines::new(options.at_once)?;
-        let linkers =
-            Linkers::new(engines.clone()).map_err(|error| format!("the host's imports do not link: {error:#}"))?;
+        let linkers = Linkers::new(&engines).map_err(|error| format!("the host's imports do not link: {error:#}"))?;
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         let threads = options.threads.unwrap_or_else(cores).max(1);
-        let guests = Guests::start(engines, threads, handle)
+        let guests = Guests::start(engines.clone(), threads, handle)
             .map_err(|error| format!("the guest threads could not be started: {error}"))?;
         let cache = options.cache_dir.map(|dir| Cache::open(dir, options.ledger)).transpose()?;
         Ok(Self {
+            engines,
             linkers,
             guests: Arc::new(guests),
             budget: Arc::new(MemoryBudget::new(options.total_memory_bytes)),
@@ -136,8 +137,8 @@ impl Runtime {
         }
         let size = wasm.len();
         let (component, compile_time) = self.component(wasm, &hash).await?;
-        let code = self.linkers.link(&component)?;
-        let prepared = Arc::new(Prepared { hash, size, compile_time, load_time: began.elapsed(), code });
+        let pre = self.linkers.link(&component)?;
+        let prepared = Arc::new(Prepared { hash, size, compile_time, load_time: began.elapsed(), pre });
         self.try_start(&prepared).await?;
         *place = Arc::downgrade(&prepared);
         Ok(prepared)
@@ -216,17 +217,16 @@ impl Runtime {
     }
 
     async fn component(&self, wasm: Vec<u8>, hash: &str) -> Result<(Component, Option<Duration>), LoadError> {
-        let engines = self.linkers.engines();
-        let key = cache::key(&engines.on_demand, hash);
+        let key = cache::key(&self.engines.on_demand, hash);
         if let Some(cache) = &self.cache
-            && let Some(component) = cache.load(engines, &key).await
+            && let Some(component) = cache.load(&self.engines, &key).await
         {
             return Ok((component, None));
         }
         let _turn = self.compiles.acquire().await.map_err(|error| LoadError::Internal(error.to_string()))?;
         let began = Instant::now();
         let code = Arc::new(self.compiler.compile(wasm, self.compile_timeout).await?);
-        let (engines, compiled) = (engines.clone(), code.clone());
+        let (engines, compiled) = (self.engines.clone(), code.clone());
         let component = tokio::task::spawn_blocking(move || cache::load_compiled(&engines, &compiled))
             .await
             .map_err(|error| LoadError::Internal(error.to_string()))?

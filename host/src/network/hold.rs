@@ -10,46 +10,57 @@ use tokio::time::Instant;
 /// The runs whose callbacks are held back.
 #[derive(Debug)]
 pub(super) struct Holds {
-    /// How many acknowledgements of a run are not on the wire, and when its holds end by themselves: counted from the
-    /// first, so that repeats of a request cannot hold its callback for ever.
-    runs: Mutex<HashMap<String, (usize, Instant)>>,
+    held: Mutex<Held>,
     longest: Duration,
     /// Told when a run is released.
     pub(super) released: Notify,
 }
 
+#[derive(Debug)]
+struct Held {
+    /// How many acknowledgements of a run are not on the wire, and when its holds end by themselves: counted from the
+    /// first, so that repeats of a request cannot hold its callback for ever.
+    runs: HashMap<String, (usize, Instant)>,
+    /// When the ended ones are next thrown away.
+    clean_at: Instant,
+}
+
 impl Holds {
     pub(super) fn new(longest: Duration) -> Self {
-        Self { runs: Mutex::default(), longest, released: Notify::new() }
+        let held = Held { runs: HashMap::new(), clean_at: Instant::now() + longest };
+        Self { held: Mutex::new(held), longest, released: Notify::new() }
     }
 
     pub(super) fn hold(self: &Arc<Self>, run_id: &str) -> AckHold {
         let now = Instant::now();
-        let mut runs = self.lock();
-        let held = runs.entry(run_id.to_owned()).or_insert((0, now + self.longest));
-        if held.1 <= now {
-            *held = (0, now + self.longest);
+        let until = now + self.longest;
+        let mut held = self.lock();
+        if held.clean_at <= now {
+            held.runs.retain(|_, (_, until)| now < *until);
+            held.clean_at = until;
         }
-        held.0 += 1;
-        drop(runs);
+        let run = held.runs.entry(run_id.to_owned()).or_insert((0, until));
+        if run.1 <= now {
+            *run = (0, until);
+        }
+        run.0 += 1;
+        drop(held);
         AckHold { holds: self.clone(), run_id: run_id.to_owned() }
     }
 
     /// Whether a run's callback must wait.
     pub(super) fn is_held(&self, run_id: &str) -> bool {
-        self.lock().get(run_id).is_some_and(|(_, until)| Instant::now() < *until)
+        self.lock().runs.get(run_id).is_some_and(|(_, until)| Instant::now() < *until)
     }
 
     /// When the next hold ends by itself.
     pub(super) fn next_end(&self) -> Option<Instant> {
         let now = Instant::now();
-        let mut runs = self.lock();
-        runs.retain(|_, (_, until)| now < *until);
-        runs.values().map(|(_, until)| *until).min()
+        self.lock().runs.values().map(|(_, until)| *until).filter(|until| now < *until).min()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, (usize, Instant)>> {
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -67,7 +78,7 @@ pub struct AckHold {
 impl AckHold {
     /// The acknowledgement is on the wire: the callback may follow.
     pub fn sent(self) {
-        let held = self.holds.lock().remove(&self.run_id);
+        let held = self.holds.lock().runs.remove(&self.run_id);
         if held.is_some() {
             self.holds.released.notify_one();
         }
@@ -75,12 +86,27 @@ impl AckHold {
 
     /// There will be no acknowledgement: the request was refused. Others of the same run may still be under way.
     pub fn withdraw(self) {
-        let mut runs = self.holds.lock();
-        let Some((count, _)) = runs.get_mut(&self.run_id) else { return };
+        let mut held = self.holds.lock();
+        let Some((count, _)) = held.runs.get_mut(&self.run_id) else { return };
         *count = count.saturating_sub(1);
         if *count == 0 {
-            runs.remove(&self.run_id);
+            held.runs.remove(&self.run_id);
             self.holds.released.notify_one();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn holds_that_nobody_ended_do_not_pile_up() {
+        let holds = Arc::new(Holds::new(Duration::ZERO));
+        for n in 0..100 {
+            drop(holds.hold(&n.to_string()));
+        }
+        assert_eq!(holds.lock().runs.len(), 1);
     }
 }

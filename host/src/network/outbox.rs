@@ -98,8 +98,8 @@ impl OutboxHandle {
         self.news.notify_one();
     }
 
-    /// Holds a run's callback back until the guard is dropped: take it before the run can end, drop it when the
-    /// acknowledgement is on the wire.
+    /// Holds a run's callback back: take it before the run can end, say [`AckHold::sent`] when the acknowledgement is
+    /// on the wire.
     pub fn hold(&self, run_id: &str) -> AckHold {
         self.holds.hold(run_id)
     }

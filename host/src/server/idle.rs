@@ -3,10 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use axum::response::Response;
 use tokio::time::Instant;
-
-use crate::webhook::keep_until_taken;
 
 /// The requests under way on one connection. Cloned between the connection and its requests.
 #[derive(Debug, Clone)]
@@ -45,13 +42,6 @@ impl Idle {
 /// Lives as long as a request is under way.
 #[derive(Debug)]
 pub(super) struct Request(Arc<State>);
-
-impl Request {
-    /// The same request, under way until its answer's body has been taken.
-    pub(super) fn until_taken(self, response: Response) -> Response {
-        keep_until_taken(self, response)
-    }
-}
 
 impl Drop for Request {
     fn drop(&mut self) {

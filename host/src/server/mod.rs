@@ -21,7 +21,7 @@ use tower::ServiceExt;
 
 use self::idle::Idle;
 use self::io::WatchedIo;
-use crate::webhook::{Answering, FlushWatch, refusal};
+use crate::webhook::{Answering, FlushWatch, keep_until_taken, refusal};
 use crate::wire::ApiError;
 
 /// Bounds of the server.
@@ -134,10 +134,10 @@ async fn connection(stream: TcpStream, router: Router, options: ServerOptions, m
             let router = router.clone();
             async move {
                 if let Some(error) = too_many_headers(request.headers()) {
-                    return Ok(under_way.until_taken(refusal(&error, None)));
+                    return Ok(keep_until_taken(under_way, refusal(&error, None)));
                 }
                 let response = router.oneshot(request.map(Body::new)).await;
-                response.map(|response| under_way.until_taken(response)).map_err(|e: Infallible| e)
+                response.map(|response| keep_until_taken(under_way, response)).map_err(|e: Infallible| e)
             }
         })
     };

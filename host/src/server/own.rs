@@ -26,7 +26,7 @@ pub(super) fn instead_of(bufs: &[IoSlice<'_>]) -> Option<(usize, Bytes)> {
     if !(400..600).contains(&status) || headers.to_ascii_lowercase().contains("content-type:") {
         return None;
     }
-    Some((length, Bytes::from(answer(status))))
+    Some((length, Bytes::from(answer(status_line, status))))
 }
 
 /// The refusal of a request with too many headers, or too large ones.
@@ -38,22 +38,17 @@ pub(super) fn headers_too_large() -> ApiError {
     .with_status(431)
 }
 
-fn answer(status: u16) -> String {
-    let (reason, error) = match status {
-        414 => {
-            ("URI Too Long", ApiError::invalid("The request's path is too long; the webhook's has a few characters."))
-        }
-        431 => ("Request Header Fields Too Large", headers_too_large()),
-        _ => (
-            "Bad Request",
-            ApiError::invalid(
-                "This is no HTTP request that can be read: the request line, a header or `Content-Length` is malformed.",
-            ),
+fn answer(status_line: &str, status: u16) -> String {
+    let error = match status {
+        414 => ApiError::invalid("The request's path is too long; the webhook's has a few characters."),
+        431 => headers_too_large(),
+        _ => ApiError::invalid(
+            "This is no HTTP request that can be read: the request line, a header or `Content-Length` is malformed.",
         ),
     };
     let body = error.with_status(status).to_json().to_string();
     format!(
-        "HTTP/1.1 {status} {reason}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+        "{status_line}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
         body.len()
     )
 }

@@ -6,7 +6,7 @@
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use axum::body::Body;
@@ -14,7 +14,8 @@ use axum::response::Response;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
-/// The answers under way on one connection, and whether its client is known. Cloned between the connection and its requests.
+/// The answers under way on one connection, and whether its client is known. Cloned between the connection and its
+/// requests.
 #[derive(Debug, Clone, Default)]
 pub struct Answering(Arc<State>);
 
@@ -51,7 +52,7 @@ impl Answering {
 }
 
 impl State {
-    fn reader(&self) -> std::sync::MutexGuard<'_, Option<Waker>> {
+    fn reader(&self) -> MutexGuard<'_, Option<Waker>> {
         self.reader.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -59,13 +60,6 @@ impl State {
 /// Lives as long as an answer is under way.
 #[derive(Debug)]
 pub(super) struct UnderWay(Arc<State>);
-
-impl UnderWay {
-    /// The same answer, under way until its body has been taken.
-    pub(super) fn until_taken(self, response: Response) -> Response {
-        keep_until_taken(self, response)
-    }
-}
 
 impl Drop for UnderWay {
     fn drop(&mut self) {

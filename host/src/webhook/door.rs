@@ -9,7 +9,7 @@ use bytes::{Bytes, BytesMut};
 use http::request::Parts;
 use http_body_util::BodyExt;
 
-use super::answering::UnderWay;
+use super::answering::{UnderWay, keep_until_taken};
 use super::{Answering, DoorState, FlushWatch, Inner, abort, history, inject, ping, resolve, respond, send};
 use crate::clock::now_ms;
 use crate::run::store_refusal;
@@ -50,7 +50,7 @@ pub(super) async fn webhook(inner: &Inner, request: Request) -> Response {
     let mut trace = Trace::default();
     let (parts, mut body) = request.into_parts();
     let answering = parts.extensions.get::<Answering>().cloned().unwrap_or_default();
-    let answer = handle(inner, parts, &mut body, &mut trace).await;
+    let answer = handle(inner, parts, &mut body, &answering, &mut trace).await;
     if answer.is_err() {
         discard(&mut body).await;
     }
@@ -62,14 +62,14 @@ pub(super) async fn webhook(inner: &Inner, request: Request) -> Response {
                 provider = ?inner.options.provider_id, method = %trace.method, bot = ?trace.bot, session = ?trace.session,
                 id = ?trace.id, status = response.status().as_u16(), ms, "answered"
             );
-            if respond::is_stream(&response) { response } else { under_way.until_taken(response) }
+            if respond::is_stream(&response) { response } else { keep_until_taken(under_way, response) }
         }
         Err(error) => {
             tracing::warn!(
                 provider = ?inner.options.provider_id, method = %trace.method, bot = ?trace.bot, session = ?trace.session,
                 id = ?trace.id, status = error.status, code = ?error.code, why = ?error.message, ms, "refused"
             );
-            under_way.until_taken(respond::refusal(&error, None))
+            keep_until_taken(under_way, respond::refusal(&error, None))
         }
     }
 }
@@ -100,11 +100,15 @@ async fn discard(body: &mut Body) {
     let _ = tokio::time::timeout(DISCARD_TIME, rest).await;
 }
 
-async fn handle(inner: &Inner, parts: Parts, body: &mut Body, trace: &mut Trace) -> Result<Response, ApiError> {
+async fn handle(
+    inner: &Inner,
+    parts: Parts,
+    body: &mut Body,
+    answering: &Answering,
+    trace: &mut Trace,
+) -> Result<Response, ApiError> {
     authenticate(inner, &parts.headers)?;
-    if let Some(answering) = parts.extensions.get::<Answering>() {
-        answering.is_known_now();
-    }
+    answering.is_known_now();
     if *inner.state.borrow() == DoorState::Closed {
         return Err(stopping());
     }
@@ -112,7 +116,7 @@ async fn handle(inner: &Inner, parts: Parts, body: &mut Body, trace: &mut Trace)
         return Err(ApiError::invalid("The header `Content-Type` must be application/json."));
     }
     let body = read_body(body, inner.options.body_bytes, inner.options.body_timeout).await?;
-    trace.under_way = parts.extensions.get::<Answering>().map(Answering::begin);
+    trace.under_way = Some(answering.begin());
     let envelope = Envelope::parse(&body)?;
     trace.method = name(&envelope.method);
     trace.id.clone_from(&envelope.id);

@@ -100,8 +100,9 @@ async fn entry(State(door): State<Door>, request: Request) -> Response {
     let under_way = answering.begin();
     let reading = matches!(*request.method(), http::Method::GET | http::Method::HEAD);
     let path = request.uri().path().to_owned();
-    under_way.until_taken(door.elsewhere(&path, reading).await)
+    keep_until_taken(under_way, door.elsewhere(&path, reading).await)
 }
+
 fn wrong_method(right: &str) -> ApiError {
     ApiError::new(ErrorCode::InvalidRequest, format!("This path takes {right} requests only.")).with_status(405)
 }
